@@ -29,7 +29,7 @@ for _library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 # Kernels for a GPU; their package exists only where one can be.
-collect_ignore = [] if find_spec("triton") else ["src/censcore/scores/_energy_pairs_triton.py"]
+collect_ignore = [] if find_spec("triton") else ["src/censcore/scores/kernels/energy_pairs_triton.py"]
 
 # The same examples in every run, and no verdict by elapsed time: machines differ.
 settings.register_profile("censcore", derandomize=True, deadline=None)

@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 import censcore as cs
-from censcore.estimators.covariate_test import CensoringTest, covariates_predict
+from censcore.estimators.censoring.covariate_test import CensoringTest, covariates_predict
 
 POWER_SETS, LEVEL_SETS, SIZES, COLUMNS, TIME = 300, 400, (500, 1000), 5, 0.8
 Draw = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]  # x, T, C, groups

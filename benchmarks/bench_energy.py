@@ -19,8 +19,8 @@ from scipy.spatial.distance import cdist, pdist
 import censcore as cs
 from benchmarks.timing import alternate, cost, one_thread
 from censcore._numerics import chunked_rows
-from censcore.scores.compatible_times import compatible_times, known_rows
-from censcore.scores.energy_pairs import energy_loss, fastest_terms
+from censcore.scores.inputs.compatible_times import compatible_times, known_rows
+from censcore.scores.kernels.energy_pairs import energy_loss, fastest_terms
 from censcore.simulation import LogNormalScenario
 
 

@@ -20,7 +20,7 @@ import censcore as cs
 from censcore.learning import Network, Training
 from censcore.learning.engression.loss import EngressionTask
 from censcore.learning.training.loop import Run
-from censcore.scores.energy_pairs import energy_loss
+from censcore.scores.kernels.energy_pairs import energy_loss
 from censcore.simulation import LogNormalScenario, SimulatedData
 
 CPU = torch.device("cpu")

@@ -23,8 +23,8 @@ from threadpoolctl import threadpool_limits
 import censcore as cs
 from censcore import _kernels
 from censcore.distributions import Copula
-from censcore.scores.inputs import scoring_inputs
-from censcore.scores.routes import exactly
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
+from censcore.scores.integration.routes import exactly
 
 HORIZON = 2.5
 LEVELS = np.linspace(0.1, 0.9, 9)
@@ -239,7 +239,7 @@ def row_10() -> Iterator[Line]:
 def row_11() -> Iterator[Line]:
     import numba
 
-    from censcore.scores.energy_pairs import fastest_terms
+    from censcore.scores.kernels.energy_pairs import fastest_terms
 
     @numba.njit(fastmath=True)
     def roots(z):  # type: ignore[no-untyped-def]

@@ -18,7 +18,7 @@ import torch
 
 import censcore as cs
 from benchmarks.timing import alternate
-from censcore.scores.compatible_times import RandomNumbers, compatible_times, subject_keys
+from censcore.scores.inputs.compatible_times import RandomNumbers, compatible_times, subject_keys
 
 BATCH, LEVELS, MEMBERS, GRID = 256, 19, 64, 600
 

@@ -15,7 +15,7 @@ from lifelines.fitters.npmle import npmle
 
 import censcore as cs
 from benchmarks.timing import cost
-from censcore.estimators.turnbull import _Likelihood
+from censcore.estimators.nonparametric.turnbull import _Likelihood
 
 
 def intervals(n: int, visits: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

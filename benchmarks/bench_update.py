@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 import censcore as cs
-from censcore.estimators.closed_test import closed_test
+from censcore.estimators.regression.closed_test import closed_test
 from censcore.evaluation.update import Ladder, simplest
 from censcore.exceptions import CenscoreError
 

@@ -29,7 +29,7 @@ _MODULES = {
     "CopulaWeibull": "censcore.learning.copula_weibull",
     "JointGridModel": "censcore.learning.joint_grid_model",
     "MixtureDensityNetwork": "censcore.learning.mixture_density_network",
-    "Stacking": "censcore.estimators.stacking",
+    "Stacking": "censcore.estimators.stacking.stacking",
 }
 
 #: Types of numbers in NumPy, by their names in the format.

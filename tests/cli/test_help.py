@@ -22,6 +22,6 @@ def test_help_imports_no_models():
 
 def test_names_of_censoring_estimators_are_those_that_exist():
     from censcore.cli.options import CENSORING_ESTIMATORS as named
-    from censcore.estimators.censoring_choice import CENSORING_ESTIMATORS as existing
+    from censcore.estimators.censoring.censoring_choice import CENSORING_ESTIMATORS as existing
 
     assert named == tuple(existing)

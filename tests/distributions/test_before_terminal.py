@@ -7,7 +7,7 @@ import pytest
 from tests.contracts.rules import check_distribution
 
 import censcore as cs
-from censcore.distributions.before_terminal import BeforeTerminal, before_terminal
+from censcore.distributions.derived.semi_competing import BeforeTerminal, before_terminal
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
 RATES = np.array([1.0, 0.4])

@@ -117,7 +117,7 @@ def test_resampling_follows_the_weights(distribution):
 
 def test_sorting_does_not_depend_on_blocks(monkeypatch, rng):
     samples = rng.random((101, 7))
-    monkeypatch.setattr("censcore.distributions.ensemble._SORTED_AT_ONCE", 20)
+    monkeypatch.setattr("censcore.distributions.joint.ensemble._SORTED_AT_ONCE", 20)
     np.testing.assert_array_equal(Ensemble(samples).steps()[0], np.sort(samples, axis=1))
 
 
@@ -143,7 +143,7 @@ def test_samples_stay_as_they_are(rng, shape):
 
 def test_sorting_inside_the_thread_pool_does_not_wait_for_the_pool(monkeypatch, rng):
     monkeypatch.setenv("CENSCORE_THREADS", "2")
-    monkeypatch.setattr("censcore.distributions.ensemble._SORTED_AT_ONCE", 20)
+    monkeypatch.setattr("censcore.distributions.joint.ensemble._SORTED_AT_ONCE", 20)
     distributions = [Ensemble(rng.random((50, 7))) for _ in range(8)]
     means = _numerics.run_threads(lambda distribution: distribution.mean(), distributions)
     np.testing.assert_allclose(means, [distribution.samples.mean(axis=1) for distribution in distributions])

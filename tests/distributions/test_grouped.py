@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censcore.distributions import Censored, Exponential, Grouped, PointMass, Step
-from censcore.distributions.at_one_time import AtOneTime
+from censcore.distributions.univariate.at_one_time import AtOneTime
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 SHORT = Step([1.0, 3.0], sf=[0.7, 0.1])

@@ -140,7 +140,9 @@ def test_many_times_at_once_have_the_density_of_each(monkeypatch):
     first, t = DISTRIBUTION.first(), np.linspace(0.1, 6.0, 7)[None]
     whole = first.logpdf(t)
     np.testing.assert_array_equal(whole, np.concatenate([first.logpdf(t[:, [q]]) for q in range(7)], axis=1))
-    monkeypatch.setattr("censcore.distributions.grid.CHUNK_NUMBERS", 80)  # of 36 numbers each: two times
+    monkeypatch.setattr(
+        "censcore.distributions.joint.joint_grid.CHUNK_NUMBERS", 80
+    )  # of 36 numbers each: two times
     np.testing.assert_array_equal(first.logpdf(t), whole)
     assert first.logpdf(t[:, :0]).shape == (3, 0)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from censcore.distributions.monotone import ROUNDING, monotone
+from censcore.distributions.univariate.monotone import ROUNDING, monotone
 from censcore.exceptions import InvalidInputError
 
 TIMES = np.array([1.0, 2.0, 4.0, 8.0])

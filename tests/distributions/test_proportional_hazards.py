@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censcore.distributions import Step
-from censcore.distributions.proportional_hazards import ProportionalHazards
+from censcore.distributions.univariate.proportional_hazards import ProportionalHazards
 from censcore.exceptions import InvalidInputError
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import pytest
 
 import censcore as cs
 from censcore.distributions import PiecewiseLinear, Step
-from censcore.distributions.survival_matrix import (
+from censcore.distributions.univariate.survival_matrix import (
     MatrixReader,
     columns_of,
     on_columns,

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import censcore as cs
-from censcore.estimators.boosted_hazards import exposure
+from censcore.estimators.trees.boosted_hazards import exposure
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import censcore as cs
-from censcore.estimators.censoring_choice import CENSORING_ESTIMATORS, censoring_estimator
+from censcore.estimators.censoring.censoring_choice import CENSORING_ESTIMATORS, censoring_estimator
 from censcore.exceptions import InvalidInputError
 
 

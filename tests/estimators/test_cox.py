@@ -8,7 +8,7 @@ import pytest
 import censcore as cs
 from censcore.distributions import ProportionalHazards
 from censcore.estimators import CoxRegression
-from censcore.estimators.cox_equations import SCORES
+from censcore.estimators.regression.cox_equations import SCORES
 from censcore.estimators.risk_sets import RiskSets
 from censcore.exceptions import InvalidInputError, NotFittedError
 

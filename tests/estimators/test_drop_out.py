@@ -7,7 +7,7 @@ import pytest
 from tests.properness.drop_out import drop_outs
 
 import censcore as cs
-from censcore.estimators.kaplan_meier import AT_RISK, DropOut
+from censcore.estimators.nonparametric.kaplan_meier import AT_RISK, DropOut
 from censcore.exceptions import InvalidInputError, MissingVisitsError
 from censcore.outcomes.detection_times import DetectionTimes
 

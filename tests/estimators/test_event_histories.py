@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.estimators.event_histories import MEMBERS, draw_histories, event_histories
+from censcore.estimators.nonparametric.event_histories import MEMBERS, draw_histories, event_histories
 
 
 def illness_and_death(n, seed, unit=None):

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 import censcore as cs
-from censcore.estimators.turnbull import _Likelihood
+from censcore.estimators.nonparametric.turnbull import _Likelihood
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 
 INF = np.inf

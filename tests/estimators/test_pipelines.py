@@ -12,8 +12,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import censcore as cs
-from censcore.estimators.censoring_choice import censoring_estimator
-from censcore.estimators.pipelines import fit_weighted, last_estimator, last_step, weight_argument
+from censcore.estimators.censoring.censoring_choice import censoring_estimator
+from censcore.estimators.libraries.pipelines import fit_weighted, last_estimator, last_step, weight_argument
 from censcore.exceptions import InvalidInputError, InvalidTypeError, NotFittedError
 
 T = np.array([[0.2, 0.6, 1.1]])

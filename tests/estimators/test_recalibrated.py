@@ -10,9 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
-from censcore.distributions.at_one_time import AtOneTime
-from censcore.estimators.closed_test import closed_test
-from censcore.estimators.recalibrated import RUNGS, Recalibrated, shrunken_coefficients
+from censcore.distributions.univariate.at_one_time import AtOneTime
+from censcore.estimators.regression.closed_test import closed_test
+from censcore.estimators.regression.recalibrated import RUNGS, Recalibrated, shrunken_coefficients
 from censcore.exceptions import InvalidInputError, NotFittedError, UnsupportedOutcomeError
 
 TIME = 1.0

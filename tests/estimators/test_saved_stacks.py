@@ -9,7 +9,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 
 import censcore as cs
 from censcore.estimators.saved_models import Trees
-from censcore.estimators.stacking_subjects import stack_folds
+from censcore.estimators.stacking.stacking_subjects import stack_folds
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.model_files import read_model_file, write_model_file
 
@@ -108,7 +108,7 @@ def test_a_member_that_cannot_be_kept_is_named(tmp_path):
     [
         ("class", "os.path.join"),
         ("class", "censcore.estimators.no_module.Cox"),
-        ("class", "censcore.estimators.cox.np"),
+        ("class", "censcore.estimators.regression.cox.np"),
         ("class", "sklearn.pipeline.FeatureUnion"),
         ("class", None),
         ("state", 3),

@@ -7,10 +7,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
-from censcore.estimators import stacking
-from censcore.estimators.stacking_members import MemberDraws, _Forecast
-from censcore.estimators.stacking_subjects import StackSubjects, stack_folds
-from censcore.estimators.stacking_weights import (
+from censcore.estimators.stacking import stacking
+from censcore.estimators.stacking.stacking_members import MemberDraws, _Forecast
+from censcore.estimators.stacking.stacking_subjects import StackSubjects, stack_folds
+from censcore.estimators.stacking.stacking_weights import (
     LogLosses,
     QuadraticLosses,
     shares,

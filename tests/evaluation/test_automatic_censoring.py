@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import censcore as cs
-from censcore.estimators.censoring_choice import choose_censoring
+from censcore.estimators.censoring.censoring_choice import choose_censoring
 
 
 def table(n, seed, effect):

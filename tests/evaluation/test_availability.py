@@ -27,8 +27,8 @@ MEASURES = {
     "concordance:uno": "concordance",
     "auc": "AUC",
     "observed risk": "observed risk",
-    "net benefit": "observed risk",
-    "Murphy diagram": "observed risk",
+    "net benefit": "risk at thresholds",
+    "Murphy diagram": "risk at thresholds",
     "D-calibration": "D-calibration",
 }
 

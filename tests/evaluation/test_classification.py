@@ -8,7 +8,7 @@ import pytest
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
-from censcore.scores.known_at import known_at
+from censcore.scores.inputs.known_at import known_at
 
 T0, THETA = 1.0, [0.2, 0.5]
 

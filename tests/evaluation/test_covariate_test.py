@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import censcore as cs
-from censcore.estimators import covariate_test
+from censcore.estimators.censoring import covariate_test
+from censcore.estimators.censoring.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.covariate_columns import read_columns
-from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 
 
 def outcome(T: np.ndarray, C: np.ndarray) -> cs.RightCensored:

@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from tests.properness.drop_out import drop_outs, seen
 
 import censcore as cs
-from censcore.distributions.last_visit import LastVisit
+from censcore.distributions.derived.dropout import LastVisit
 
 H, TIMES = 6.0, [1.5, 3.0]
 SCORES = ["crps", "brier_score", "brier_score:ipcw", "integrated_brier_score:ipcw", "log_score"]

@@ -10,8 +10,8 @@ from censcore.evaluation.measures.case import risk_at
 from censcore.evaluation.measures.murphy import elementary
 from censcore.evaluation.measures.net_benefit import TREAT_ALL, TREAT_NONE, decision_lines, net_benefit
 from censcore.exceptions import InvalidInputError
-from censcore.scores.inputs import scoring_inputs
-from censcore.scores.known_at import known_at
+from censcore.scores.inputs.known_at import known_at
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
 
 T0, THETA = 1.0, np.array([0.2, 0.4, 0.6])
 

@@ -10,7 +10,7 @@ from censcore.evaluation.measures.case import risk_at
 from censcore.evaluation.measures.murphy import elementary
 from censcore.evaluation.measures.net_benefit import decision_lines, net_benefit
 from censcore.exceptions import InvalidInputError, PositivityError
-from censcore.scores.inputs import scoring_inputs
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
 
 T0, THETA = 3.0, np.array([0.3, 0.5])
 OPTIONS = {"scores": "brier_score", "times": [T0], "reference": None, "discrimination": False}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import censcore as cs
-from censcore.estimators.recalibrated import RUNGS
+from censcore.estimators.regression.recalibrated import RUNGS
 from censcore.evaluation.update import Ladder
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
 

@@ -57,6 +57,7 @@ OUTCOMES: dict[str, Callable[[], Any]] = {
     "SemiCompetingRisks": lambda: cs.SemiCompetingRisks(np.cumsum(T, axis=1), np.ones((N, 2), dtype=bool)),
 }
 
+PUBLISHED = cs.PublishedCox({0: 0.5}, cs.Exponential(0.7))
 ESTIMATORS: dict[str, Callable[[], Any]] = {
     "AalenJohansen": lambda: cs.AalenJohansen().fit(None, RISKS),
     "FineGray": lambda: cs.FineGray(cause=1).fit(X, RISKS),
@@ -85,6 +86,14 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "CopulaWeibull": lambda: likelihood(cs.CopulaWeibull, **NETWORK).fit(X, JOINT),
     "JointGridModel": lambda: likelihood(cs.JointGridModel, bins=3, hidden=(4,), **NETWORK).fit(X, JOINT),
     "WithCensoring": lambda: cs.WithCensoring(cs.WeibullRegression()).fit(X, Y),
+    "PublishedCox": lambda: PUBLISHED,
+    "LandmarkCox": lambda: cs.LandmarkCox([0.0, 0.1], 1.0, degree=1).fit(
+        X, cs.StartStop(np.arange(N), np.zeros(N), Y.time, Y.event)
+    ),
+    "PublishedAFT": lambda: cs.PublishedAFT({0: -0.3}, intercept=1.0, scale=0.8),
+    "PublishedCauses": lambda: cs.PublishedCauses(
+        {name: cs.PublishedCox({0: 0.5}, cs.Exponential(0.3)) for name in ("relapse", "death")}
+    ),
 }
 
 TWO = {"a": cs.Exponential(np.exp(-X[:, 0])), "b": cs.Exponential(1.0)}
@@ -127,6 +136,16 @@ EVALUATIONS: dict[str, Callable[[], Any]] = {
     "Sample": lambda: cs.Sample(X, Y, weight=np.arange(N), groups=np.arange(N) // 2),
     "OutcomeTable": lambda: cs.OutcomeTable("predictions.parquet", "t", "d"),
     "Verdict": lambda: compared().verdict,
+    "Evaluation": lambda: cs.evaluate(TWO["a"], Y, scores=["crps"], horizon=2.0),
+    "Validation": lambda: cs.validate(TWO["a"], Y, time=0.9),
+    "SitePool": lambda: cs.validate(TWO["a"], Y, time=0.9, sites=np.arange(N) % 3).sites,
+    "Update": lambda: cs.update(PUBLISHED, X, Y, time=1.0, cv=2, nested=False),
+    "ValidationPlan": lambda: cs.plan_validation(
+        time=5.0, linear_predictor=(0.0, 0.8), risk=0.4, width={"O/E": 0.5}, assurance=None, simulations=20
+    ),
+    "Importance": lambda: cs.importance(
+        cs.WeibullRegression().fit(X, Y), X, Y, cs.Uniform(0.1, 3.0), permutations=2, horizon=2.0
+    ),
 }
 
 EXAMPLES: dict[str, Callable[[], Any]] = {**DISTRIBUTIONS, **OUTCOMES, **ESTIMATORS, **EVALUATIONS}

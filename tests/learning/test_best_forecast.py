@@ -9,8 +9,8 @@ from sklearn.base import clone
 from tests.learning.small_trainings import SMALL, engression, sample
 
 import censcore as cs
-from censcore.estimators.stacking_members import in_turn
-from censcore.estimators.stacking_weights import QuadraticLosses
+from censcore.estimators.stacking.stacking_members import in_turn
+from censcore.estimators.stacking.stacking_weights import QuadraticLosses
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 from censcore.learning.best_forecast import _probability_of_second
 

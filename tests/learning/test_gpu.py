@@ -7,7 +7,7 @@ from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.learning.training import loop
-from censcore.scores import energy_pairs
+from censcore.scores.kernels import energy_pairs
 from censcore.simulation import LogNormalScenario
 
 pytestmark = [

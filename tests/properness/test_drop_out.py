@@ -11,9 +11,9 @@ from scipy.optimize import minimize_scalar
 from tests.properness.drop_out import END, TRUTH, drop_outs, seen
 
 import censcore as cs
-from censcore.distributions.last_visit import LastVisit
+from censcore.distributions.derived.dropout import LastVisit
 from censcore.exceptions import InvalidInputError
-from censcore.scores.interval import detection_forecast
+from censcore.scores.rules.interval import detection_forecast
 
 WRONG = {"early": (1.5, 2.7), "late": (1.5, 3.3), "narrow": (1.9, 3.0)}
 

@@ -9,9 +9,9 @@ import pytest
 import censcore as cs
 from censcore import _kernels
 from censcore.distributions import ProportionalHazards
-from censcore.scores.inputs import scoring_inputs
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
 
-module = importlib.import_module("censcore.scores.binomial_log")
+module = importlib.import_module("censcore.scores.rules.binomial_log")
 N = 60
 TIMES = np.array([0.0, 0.2, 0.7, 1.1, 1.9])
 

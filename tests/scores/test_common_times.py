@@ -7,10 +7,10 @@ import pytest
 
 import censcore as cs
 from censcore import _kernels
-from censcore.scores._squares import has_common_areas
-from censcore.scores.inputs import scoring_inputs
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
+from censcore.scores.integration.cdf_integrals import has_common_areas
 
-routes = importlib.import_module("censcore.scores.routes")
+routes = importlib.import_module("censcore.scores.integration.routes")
 N = 120
 
 

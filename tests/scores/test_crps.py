@@ -16,7 +16,8 @@ import censcore as cs
 from censcore import _kernels
 from censcore._quadrature import integrate_steps
 from censcore.exceptions import InvalidInputError, PositivityError
-from censcore.scores import _squares, _time_integral
+from censcore.scores.integration import cdf_integrals as _squares
+from censcore.scores.integration import time_integral as _time_integral
 
 N = 3
 KINDS = list(censoring_distributions(np.random.default_rng(0)))

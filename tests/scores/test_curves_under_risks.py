@@ -7,11 +7,13 @@ import pytest
 
 import censcore as cs
 from censcore import _kernels
-from censcore.distributions import Grouped, ProportionalHazards, proportional_hazards
-from censcore.scores import _proportional, _smooth
-from censcore.scores.inputs import scoring_inputs
+from censcore.distributions import Grouped, ProportionalHazards
+from censcore.distributions.univariate import proportional_hazards
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
+from censcore.scores.integration import chebyshev_in_risk as _proportional
+from censcore.scores.integration import panel_quadrature as _smooth
 
-routes = importlib.import_module("censcore.scores.routes")
+routes = importlib.import_module("censcore.scores.integration.routes")
 N = 300
 
 

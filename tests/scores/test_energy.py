@@ -8,8 +8,8 @@ from scipy.spatial.distance import cdist
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError, PositivityError
-from censcore.scores import energy_pairs
-from censcore.scores.energy import energy_score
+from censcore.scores.kernels import energy_pairs
+from censcore.scores.rules.energy import energy_score
 
 BETAS = [0.3, 1.0, 1.7]
 

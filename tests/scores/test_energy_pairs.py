@@ -14,9 +14,9 @@ import pytest
 import censcore as cs
 from censcore import _kernels
 from censcore.distributions.random_draws import keys_of
-from censcore.scores import energy_pairs
-from censcore.scores.compatible_times import RandomNumbers, compatible_times
-from censcore.scores.energy_pairs import energy_loss, energy_terms, fastest_terms
+from censcore.scores.inputs.compatible_times import RandomNumbers, compatible_times
+from censcore.scores.kernels import energy_pairs
+from censcore.scores.kernels.energy_pairs import energy_loss, energy_terms, fastest_terms
 
 torch = pytest.importorskip("torch")
 BETAS = [0.3, 1.0, 1.7]
@@ -45,7 +45,7 @@ def close(a, b, dtype):
 @pytest.mark.parametrize(("k", "m"), [(1, 2), (2, 9), (3, 64), (7, 33)])
 def test_compiled_kernels_equal_the_formula(rng, dtype, beta, k, m):
     pytest.importorskip("numba")
-    from censcore.scores._energy_pairs_numba import energy_terms as compiled
+    from censcore.scores.kernels.energy_pairs_numba import energy_terms as compiled
 
     z, w, y, c, lags = ingredients(rng, dtype, k, m)
     never = np.full((1, 1, 1), np.inf, dtype)
@@ -78,7 +78,7 @@ def test_work_decides_who_computes():
     pytest.importorskip("numba")
     z, w = np.ones((1, 4, 2)), np.ones((1, 4))
     assert fastest_terms(z, w, 100) is energy_terms
-    assert fastest_terms(z, w, 1e9).__module__.endswith("_energy_pairs_numba")
+    assert fastest_terms(z, w, 1e9).__module__.endswith("energy_pairs_numba")
     assert fastest_terms(torch.ones(1, 4, 2), torch.ones(1, 4), 1e9) is energy_terms
 
 
@@ -89,14 +89,14 @@ def test_score_is_the_same_without_numba(rng, monkeypatch, pairs):
     y, F = cs.RightCensored(T, np.ones_like(T)), cs.Ensemble(rng.exponential(size=(60, 200, 2)))
     monkeypatch.setattr(_kernels, "WORTH_COMPILING", 0)
     compiled = cs.energy_score(y, F, cs.Exponential(0.2), pairs=pairs)
-    monkeypatch.setitem(sys.modules, "censcore.scores._energy_pairs_numba", None)  # not installed
+    monkeypatch.setitem(sys.modules, "censcore.scores.kernels.energy_pairs_numba", None)  # not installed
     np.testing.assert_allclose(cs.energy_score(y, F, cs.Exponential(0.2), pairs=pairs), compiled, rtol=1e-12)
 
 
 ON_GPU = """
 import itertools, numpy as np, torch
-from censcore.scores.energy_pairs import energy_terms
-from censcore.scores._energy_pairs_triton import energy_terms as on_gpu
+from censcore.scores.kernels.energy_pairs import energy_terms
+from censcore.scores.kernels.energy_pairs_triton import energy_terms as on_gpu
 
 rng = np.random.default_rng(0)
 for dtype, tolerance in ((torch.float64, 1e-13), (torch.float32, 2e-6)):

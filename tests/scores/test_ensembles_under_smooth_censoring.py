@@ -7,10 +7,10 @@ import pytest
 
 import censcore as cs
 from censcore import _kernels
-from censcore.scores import _step_sums
-from censcore.scores.inputs import scoring_inputs
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
+from censcore.scores.integration import step_sums as _step_sums
 
-routes = importlib.import_module("censcore.scores.routes")
+routes = importlib.import_module("censcore.scores.integration.routes")
 N = 80
 
 

@@ -13,7 +13,7 @@ from censcore.exceptions import (
     NoDensityError,
     UnsupportedOutcomeError,
 )
-from censcore.scores.interval import log_probability, through_visits
+from censcore.scores.rules.interval import log_probability, through_visits
 
 INF = np.inf
 N = 200

@@ -13,7 +13,7 @@ import censcore as cs
 from censcore import _kernels
 from censcore.exceptions import InvalidInputError
 
-MODULE = "censcore.scores._brier_numba"
+MODULE = "censcore.scores.kernels.brier_numba"
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ modules = {modules!r}
 names = [found for name in modules for found in vars(import_module(name)).values()]
 kernels = [found for found in names if hasattr(found, "py_func")]
 print(abs(loss - (np.exp(-t) - (time[:, None] > t)) ** 2).max())
-print(len(sys.modules["censcore.scores._brier_numba"].weighted_squares.signatures))
+print(len(sys.modules["censcore.scores.kernels.brier_numba"].weighted_squares.signatures))
 print(len(kernels), all(type(kernel._cache).__name__ == "NullCache" for kernel in kernels), cs.__file__)
 """
 
@@ -116,7 +116,7 @@ def test_kernels_need_no_folder_that_can_be_written(tmp_path):
     (tmp_path / "home").touch()
     modules = [
         ".".join(["censcore", *path.relative_to(source).with_suffix("").parts])
-        for path in sorted(source.rglob("_*_numba.py"))
+        for path in sorted(source.rglob("*_numba.py"))
     ]
     removed = ("XDG_CACHE_HOME", "LOCALAPPDATA", "NUMBA_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in removed}

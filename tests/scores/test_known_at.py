@@ -10,8 +10,8 @@ import pytest
 import censcore as cs
 from censcore.distributions import Grouped
 from censcore.exceptions import PositivityError
-from censcore.scores.inputs import without_forecast
-from censcore.scores.known_at import known_at, seen_beyond, weights_of_events
+from censcore.scores.inputs.known_at import known_at, seen_beyond, weights_of_events
+from censcore.scores.inputs.scoring_inputs import without_forecast
 
 TIMES = {1.0: 0.2, 2.0: 0.3, 3.0: 0.3, 4.0: 0.2}
 CAUSES = {1: 0.6, 2: 0.4}

@@ -7,7 +7,7 @@ import pytest
 
 import censcore as cs
 from censcore import _kernels
-from censcore.scores import _squares
+from censcore.scores.integration import cdf_integrals as _squares
 
 
 def sample(tail: str, span: float, n: int = 60):

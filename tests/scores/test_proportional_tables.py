@@ -8,10 +8,11 @@ import pytest
 import censcore as cs
 from censcore._risk_tables import risk_groups
 from censcore.distributions import ProportionalHazards
-from censcore.scores import _proportional, _smooth
-from censcore.scores.inputs import scoring_inputs
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
+from censcore.scores.integration import chebyshev_in_risk as _proportional
+from censcore.scores.integration import panel_quadrature as _smooth
 
-routes = importlib.import_module("censcore.scores.routes")
+routes = importlib.import_module("censcore.scores.integration.routes")
 
 N, JUMPS = 400, 300
 

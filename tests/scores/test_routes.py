@@ -11,10 +11,10 @@ import censcore as cs
 from censcore import _kernels
 from censcore.distributions import Grouped, ProportionalHazards
 from censcore.exceptions import InvalidInputError
-from censcore.scores import _proportional
-from censcore.scores.inputs import scoring_inputs
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
+from censcore.scores.integration import chebyshev_in_risk as _proportional
 
-module = import_module("censcore.scores.routes")
+module = import_module("censcore.scores.integration.routes")
 N = 500
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=N)

@@ -48,7 +48,7 @@ def test_brier_score_is_its_formula(scenario):
 def test_compiled_brier_score_equals_the_formula(scenario, monkeypatch, scale, dtype):
     pytest.importorskip("numba")
     y, F, C, *_ = scenario
-    module = sys.modules["censcore.scores.brier"]
+    module = sys.modules["censcore.scores.rules.brier"]
     F = F.like(np.zeros(1, dtype))
     each = np.linspace(0.1, 2, 40)[:, None] + TIMES / 10
     for distribution in (C, cs.Uniform(np.zeros(40), np.full(40, 3.0))):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.scores import _squares
+from censcore.scores.integration import cdf_integrals as _squares
 
 N = 300
 

@@ -7,9 +7,9 @@ import pytest
 
 import censcore as cs
 from censcore.distributions import ProportionalHazards
-from censcore.scores.inputs import scoring_inputs
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
 
-routes = importlib.import_module("censcore.scores.routes")
+routes = importlib.import_module("censcore.scores.integration.routes")
 
 N = 60
 
@@ -181,8 +181,8 @@ def test_most_subjects_need_no_quadrature_of_their_own(monkeypatch, smooth):
 @pytest.mark.parametrize("K", [1, 3])
 def test_compiled_sums_of_moments_equal_the_formula(beyond, K):
     pytest.importorskip("numba")
-    from censcore.scores._panels_numba import sum_pieces
-    from censcore.scores._shared_panels import Panels, Pieces, _sum_pieces
+    from censcore.scores.integration.shared_panels import Panels, Pieces, _sum_pieces
+    from censcore.scores.kernels.panels_numba import sum_pieces
 
     rng = np.random.default_rng(9)
     pieces = Pieces(Panels(2.0, 2.0, (0.3,)), np.sort(rng.uniform(0.0, 3.0, 80)))

@@ -230,7 +230,7 @@ class Source:
             raise InvalidInputError(f"--stratify belongs to --censoring kaplan-meier; got {name!r}.")
         if name in ("none", "auto"):
             return None if name == "none" else name
-        from censcore.estimators.censoring_choice import censoring_estimator
+        from censcore.estimators.censoring.censoring_choice import censoring_estimator
 
         return censoring_estimator(name, stratify=self.stratify)
 

@@ -5,29 +5,29 @@ A new distribution subclasses :class:`Univariate`, :class:`ByHazard`, :class:`Pa
 :mod:`censcore.distributions.contract`.
 """
 
-from censcore.distributions.cause_specific_hazards import CauseSpecificHazards
-from censcore.distributions.censored import Censored, CensoredJoint
-from censcore.distributions.copula import Copula
-from censcore.distributions.cumulative_incidence import CumulativeIncidence
+from censcore.distributions.causes.cause_specific_hazards import CauseSpecificHazards
+from censcore.distributions.causes.cumulative_incidence import CumulativeIncidence
+from censcore.distributions.causes.time_and_cause import CauseEnsemble, TimeAndCause
+from censcore.distributions.derived.censored import Censored, CensoredJoint
+from censcore.distributions.derived.grouped import Grouped, GroupedCauses
+from censcore.distributions.derived.mixture import JointMixture, Mixture
+from censcore.distributions.derived.truncated import GivenJointSurvival, GivenSurvival
 from censcore.distributions.distribution import Distribution
-from censcore.distributions.ensemble import Ensemble
-from censcore.distributions.given_survival import GivenJointSurvival, GivenSurvival
-from censcore.distributions.grid import JointGrid
-from censcore.distributions.grouped import Grouped, GroupedCauses
-from censcore.distributions.hazard import ByHazard, Exponential, Gompertz, LogLogistic, Weibull
-from censcore.distributions.joint import FromMarginals, Independent, Joint
-from censcore.distributions.mixture import JointMixture, Mixture
-from censcore.distributions.other_libraries import ScipyDistribution
-from censcore.distributions.parametric import Gamma, LogNormal, Parametric, Uniform
-from censcore.distributions.piecewise_exponential import PiecewiseExponential
-from censcore.distributions.piecewise_linear import PiecewiseLinear
-from censcore.distributions.piecewise_weibull import PiecewiseWeibull
-from censcore.distributions.point_mass import PointMass
-from censcore.distributions.proportional_hazards import ProportionalHazards
-from censcore.distributions.quantiles import Quantiles
-from censcore.distributions.step import CompactStep, Step
-from censcore.distributions.time_and_cause import CauseEnsemble, TimeAndCause
-from censcore.distributions.univariate import Univariate
+from censcore.distributions.joint.copula import Copula
+from censcore.distributions.joint.ensemble import Ensemble
+from censcore.distributions.joint.joint import FromMarginals, Independent, Joint
+from censcore.distributions.joint.joint_grid import JointGrid
+from censcore.distributions.univariate.hazard import ByHazard, Exponential, Gompertz, LogLogistic, Weibull
+from censcore.distributions.univariate.parametric import Gamma, LogNormal, Parametric, Uniform
+from censcore.distributions.univariate.piecewise_exponential import PiecewiseExponential
+from censcore.distributions.univariate.piecewise_linear import PiecewiseLinear
+from censcore.distributions.univariate.piecewise_weibull import PiecewiseWeibull
+from censcore.distributions.univariate.point_mass import PointMass
+from censcore.distributions.univariate.proportional_hazards import ProportionalHazards
+from censcore.distributions.univariate.quantiles import Quantiles
+from censcore.distributions.univariate.scipy_distribution import ScipyDistribution
+from censcore.distributions.univariate.step import CompactStep, Step
+from censcore.distributions.univariate.univariate import Univariate
 
 __all__ = [
     "ByHazard",

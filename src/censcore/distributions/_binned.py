@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, namespace, searchsorted, take_along
 from censcore._numerics import safe_log
-from censcore.distributions.piecewise_linear import Polyline
+from censcore.distributions.univariate.piecewise_linear import Polyline
 
 
 class Binned(Polyline):

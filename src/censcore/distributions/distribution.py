@@ -35,7 +35,7 @@ from censcore.distributions.random_draws import Draws, as_draws
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
 if TYPE_CHECKING:
-    from censcore.distributions.univariate import Univariate
+    from censcore.distributions.univariate.univariate import Univariate
 
 Made = TypeVar("Made")
 

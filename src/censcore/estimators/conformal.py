@@ -10,8 +10,8 @@ from censcore.distributions import Distribution, Univariate
 from censcore.estimators.survival_estimator import one_event_time
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
-from censcore.scores.inputs import scoring_inputs
-from censcore.scores.known_at import over_reached
+from censcore.scores.inputs.known_at import over_reached
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
 
 _FOLLOWED = 0.2  # P(C >= t) at the end of follow-up, by default
 _ROUNDING = 1e-9  # of sums of weights

@@ -10,7 +10,7 @@ from censcore._arrays import Array, ArrayLike, as_float, detach, is_torch, to_nu
 from censcore._validation import as_number, check_finite, check_option, check_positive, name_subjects
 from censcore.distributions import ProportionalHazards
 from censcore.estimators.covariates import check_weights
-from censcore.estimators.cox import CoxRegression
+from censcore.estimators.regression.cox import CoxRegression
 from censcore.estimators.risk_sets import RiskSets
 from censcore.estimators.survival_estimator import one_event_time
 from censcore.exceptions import InvalidInputError

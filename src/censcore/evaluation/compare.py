@@ -12,7 +12,7 @@ from censcore._arrays import Array
 from censcore._validation import check_kind, check_option
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.estimators.censoring_choice import is_automatic
+from censcore.estimators.censoring.censoring_choice import is_automatic
 from censcore.evaluation.comparison import Comparison, concluded
 from censcore.evaluation.decisions.asked import Asked, read
 from censcore.evaluation.decisions.decide import decide

@@ -15,7 +15,7 @@ from censcore._validation import as_confidence, as_count, as_frame, as_number, a
 from censcore.distributions import Univariate
 from censcore.estimators import Adapted, as_forecast
 from censcore.estimators.covariates import column_of, count_rows, take_rows
-from censcore.estimators.pipelines import fit_weighted, last_estimator, last_step
+from censcore.estimators.libraries.pipelines import fit_weighted, last_estimator, last_step
 from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validate import Folds, cross_validate

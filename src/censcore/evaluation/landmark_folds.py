@@ -10,11 +10,11 @@ import numpy as np
 
 from censcore._validation import as_number, is_auto
 from censcore.distributions import Distribution
-from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import take_rows
-from censcore.estimators.landmark_cox import LandmarkCox
 from censcore.estimators.libraries import takes_entry
-from censcore.estimators.pipelines import accepted, fit_weighted, last_estimator
+from censcore.estimators.libraries.adapted import as_estimator
+from censcore.estimators.libraries.pipelines import accepted, fit_weighted, last_estimator
+from censcore.estimators.regression.landmark_cox import LandmarkCox
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validate import Folds
 from censcore.evaluation.decisions.asked import read

@@ -10,7 +10,7 @@ import numpy as np
 
 from censcore._validation import as_frame, as_number
 from censcore.estimators.covariates import take_rows
-from censcore.estimators.landmark_cox import LandmarkCox
+from censcore.estimators.regression.landmark_cox import LandmarkCox
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, RightCensored, StartStop

@@ -20,7 +20,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import as_list, as_number, as_numbers, is_auto
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import take_rows
-from censcore.estimators.landmark_cox import LandmarkCox
+from censcore.estimators.regression.landmark_cox import LandmarkCox
 from censcore.estimators.subjects import NO_PAIRS
 from censcore.evaluation.compare import compare_asked
 from censcore.evaluation.comparison import Comparison

@@ -11,7 +11,7 @@ import numpy as np
 from censcore._arrays import as_float, check_entries, is_torch, to_numpy
 from censcore._validation import check_instance, check_not_nan, check_same_order
 from censcore.estimators.covariates import check_rows, check_weights, count_rows, take_rows
-from censcore.estimators.pipelines import fit_weighted
+from censcore.estimators.libraries.pipelines import fit_weighted
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
 

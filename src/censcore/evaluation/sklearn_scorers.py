@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator, clone
 from censcore._arrays import Array
 from censcore._validation import as_numbers, check_levels, check_method, check_same_order
 from censcore.distributions import Distribution
-from censcore.distributions.survival_matrix import settled, up_to
+from censcore.distributions.univariate.survival_matrix import settled, up_to
 from censcore.estimators import Censoring, NotFitted
-from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights
-from censcore.estimators.pipelines import last_step
+from censcore.estimators.libraries.adapted import as_estimator
+from censcore.estimators.libraries.pipelines import last_step
 from censcore.estimators.survival_estimator import all_or_nothing
 from censcore.evaluation.decisions.asked import Asked
 from censcore.evaluation.decisions.horizon import (
@@ -35,7 +35,7 @@ from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
 from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.scores import SCORES
-from censcore.scores.inputs import known_censoring
+from censcore.scores.inputs.scoring_inputs import known_censoring
 
 
 class WithCensoring(BaseEstimator):

@@ -11,8 +11,8 @@ from censcore._arrays import Array
 from censcore._validation import as_number, check_flag
 from censcore.distributions import Distribution
 from censcore.estimators import SurvivalEstimator, one_event_time
-from censcore.estimators.closed_test import closed_test
-from censcore.estimators.recalibrated import RUNGS, Recalibrated
+from censcore.estimators.regression.closed_test import closed_test
+from censcore.estimators.regression.recalibrated import RUNGS, Recalibrated
 from censcore.evaluation.cross_validate import cross_validate
 from censcore.exceptions import CenscoreError, InvalidInputError
 
@@ -120,8 +120,9 @@ def update(
 
     The ladder has five rungs: the model as it is; one intercept; the baseline hazard again; baseline and
     slope; all coefficients, shrunken towards those of the model (see
-    :class:`~censcore.estimators.recalibrated.Recalibrated`). The rung is the simplest whose cross-validated
-    score is within one standard error of the best, the error being that of the paired difference.
+    :class:`~censcore.estimators.regression.recalibrated.Recalibrated`). The rung is the simplest whose
+    cross-validated score is within one standard error of the best, the error being that of the paired
+    difference.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import numpy as np
 from censcore._arrays import Array
 from censcore._validation import as_number, check_option
 from censcore.distributions import Distribution
-from censcore.distributions.monotone import ROUNDING
+from censcore.distributions.univariate.monotone import ROUNDING
 from censcore.evaluation.compare import compare_asked
 from censcore.evaluation.decisions.asked import Asked, read
 from censcore.evaluation.decisions.forecasts import as_distributions, as_named

@@ -10,24 +10,24 @@ from scipy.special import expit
 
 from censcore._validation import as_count, check_flag
 from censcore.distributions import Distribution
-from censcore.estimators.boosted_hazards import BoostedHazards
 from censcore.estimators.covariates import count_rows
-from censcore.estimators.cox import CoxRegression
 from censcore.estimators.encoding import CompletedCovariates
-from censcore.estimators.joint_from_margins import JointFromMargins
-from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.parametric_regressions import (
+from censcore.estimators.nonparametric.kaplan_meier import KaplanMeier
+from censcore.estimators.nonparametric.turnbull import Turnbull
+from censcore.estimators.regression.cox import CoxRegression
+from censcore.estimators.regression.parametric_regressions import (
     LogLogisticRegression,
     LogNormalRegression,
     WeibullRegression,
 )
-from censcore.estimators.piecewise_exponential_regression import PiecewiseExponentialRegression
-from censcore.estimators.stacking import Stacking
-from censcore.estimators.stacking_members import in_turn, mixed
-from censcore.estimators.stacking_subjects import HeldOut, StackSubjects
-from censcore.estimators.stacking_weights import LogLosses, QuadraticLosses, joined, shares
+from censcore.estimators.regression.piecewise_exponential import PiecewiseExponentialRegression
+from censcore.estimators.stacking.joint_from_margins import JointFromMargins
+from censcore.estimators.stacking.stacking import Stacking
+from censcore.estimators.stacking.stacking_members import in_turn, mixed
+from censcore.estimators.stacking.stacking_subjects import HeldOut, StackSubjects
+from censcore.estimators.stacking.stacking_weights import LogLosses, QuadraticLosses, joined, shares
 from censcore.estimators.survival_estimator import SurvivalEstimator
-from censcore.estimators.turnbull import Turnbull
+from censcore.estimators.trees.boosted_hazards import BoostedHazards
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_order, check_single_precision
 from censcore.learning.engression import CensoredEngression, Network, Training

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._validation import as_count, as_number
-from censcore.estimators.sample_predictions import MOST_SAMPLES
+from censcore.estimators.libraries.sample_predictions import MOST_SAMPLES
 from censcore.exceptions import ModelFileError
 
 _ALSO = {"random_state": None, "n_networks": "auto"}  # values that are no sizes

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from censcore._arrays import ArrayLike, Covariates, to_numpy
 from censcore._validation import as_count, is_auto
 from censcore.distributions import Distribution, Independent, JointMixture, LogNormal, Mixture
-from censcore.estimators.cause_times import of_draws
-from censcore.estimators.sample_predictions import MOST_SAMPLES, SamplePredictions
+from censcore.estimators.libraries.sample_predictions import MOST_SAMPLES, SamplePredictions
+from censcore.estimators.regression.cause_times import of_draws
 from censcore.learning.data.checks import single_holds
 from censcore.learning.data.standardised import Data, Fold, OnDemand, Standardised, blocks
 from censcore.learning.file_checks import check_numbers

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from censcore._arrays import Array, Covariates, as_float, is_torch, to_numpy
 from censcore._validation import as_count, as_labels, as_number, as_seed, check_kind, is_auto
-from censcore.estimators.cause_times import cause_times
 from censcore.estimators.covariates import check_numbers, count_rows, validated
 from censcore.estimators.folds import seed_of
-from censcore.estimators.sample_predictions import MOST_SAMPLES
+from censcore.estimators.libraries.sample_predictions import MOST_SAMPLES
+from censcore.estimators.regression.cause_times import cause_times
 from censcore.estimators.saved_models import SavedEstimator
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import check_mask, check_single_precision

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import Array, ArrayLike, as_float, is_torch, to_numpy
+from censcore._arrays import ArrayLike, Frame, as_float, is_torch, to_numpy
 from censcore._numerics import previous_float
 from censcore._validation import (
     as_frame,
@@ -137,7 +137,7 @@ class StartStop(Outcome):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: Frame,
         *,
         id: str = "id",
         start: str = "start",
@@ -174,8 +174,8 @@ class StartStop(Outcome):
     @classmethod
     def merge(
         cls,
-        baseline: Any,
-        measurements: Any,
+        baseline: Frame,
+        measurements: Frame,
         *,
         id: str = "id",
         time: str = "time",
@@ -249,7 +249,7 @@ class StartStop(Outcome):
         order = self._order
         return order[np.append(np.diff(self.subject[order]) != 0, True)]
 
-    def in_force(self, times: Array, *, at_events: bool = False) -> np.ndarray:
+    def in_force(self, times: ArrayLike, *, at_events: bool = False) -> np.ndarray:
         """Find the row of each subject that is in force at times (q,) or (m, q): -1 where none is.
 
         Just after t that is the row with start <= t < stop; for events at t, the one with
@@ -319,7 +319,7 @@ class StartStop(Outcome):
         last = self._ends[first]
         return RightCensored(self.stop[last], self.event[last], entry=self.start[first])
 
-    def each_once(self, values: Array | None, name: str) -> np.ndarray | None:
+    def each_once(self, values: ArrayLike | None, name: str) -> np.ndarray | None:
         """Give the values of rows (n,) to subjects (m,); an error where they differ within a subject."""
         if values is None:
             return None
@@ -385,7 +385,7 @@ class StartStop(Outcome):
             stop[order[:-1][same]] = self.start[order[1:][same]]
         return self._changed(stop=stop, event=ends & ~self.event)
 
-    def take(self, rows: Any) -> Self:
+    def take(self, rows: ArrayLike | slice) -> Self:
         """Some of the rows: all of those of each chosen subject, since a subject is in one place."""
         chosen = np.arange(len(self))[rows if type(rows) is slice else to_numpy(rows)].reshape(-1)
         whole = np.bincount(self.subject[chosen], minlength=len(self.first_rows))
@@ -412,7 +412,7 @@ class StartStop(Outcome):
         parts = ([getattr(other, name) for other in outcomes] for name in cls.part_names)
         return cls(*map(np.concatenate, parts), gap=gaps.pop())
 
-    def like(self, array: Array) -> Self:
+    def like(self, array: ArrayLike) -> Self:
         """The outcome itself, which is in NumPy; an error for a tensor."""
         if is_torch(array):
             raise InvalidTypeError("StartStop is in NumPy; got a tensor. Convert the covariates to NumPy.")

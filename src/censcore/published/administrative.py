@@ -8,7 +8,7 @@ from censcore._arrays import Array, ArrayLike, to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import OutcomeLike
-from censcore.scores.inputs import evaluation_times, scoring_inputs
+from censcore.scores.inputs.scoring_inputs import evaluation_times, scoring_inputs
 
 
 def administrative_brier(

@@ -10,7 +10,7 @@ from censcore.distributions import Distribution, PointMass
 from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.outcomes.parts import one_each
 from censcore.scores import crps
-from censcore.scores.inputs import scoring_inputs
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
 
 
 def survival_crps(

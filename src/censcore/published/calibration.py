@@ -11,7 +11,7 @@ from censcore._arrays import ArrayLike, to_numpy
 from censcore._validation import as_count, as_labels, as_weights, check_option, check_same_order
 from censcore.distributions import Distribution
 from censcore.outcomes import EventOfCause, OutcomeLike
-from censcore.scores.inputs import ScoringInputs, scoring_inputs
+from censcore.scores.inputs.scoring_inputs import ScoringInputs, scoring_inputs
 
 LEAST_EXPECTED = 5.0  # expected events of a bin of the test; bins with fewer are joined with the next
 POINTS = 100  # quantiles of C given C >= y, over which a subject with another event is averaged

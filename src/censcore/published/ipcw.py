@@ -13,7 +13,7 @@ from censcore._validation import as_number, check_flag, check_option, name_subje
 from censcore.distributions import Distribution
 from censcore.exceptions import PositivityError
 from censcore.outcomes import OutcomeLike
-from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
+from censcore.scores.inputs.scoring_inputs import ScoringInputs, evaluation_times, scoring_inputs
 
 
 @dataclass(frozen=True)

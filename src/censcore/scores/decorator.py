@@ -12,16 +12,16 @@ from censcore._arrays import Array, ArrayLike, in_eager
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, IntervalCensored, OutcomeLike, SemiCompetingRisks
-from censcore.scores.inputs import (
+from censcore.scores.inputs.scoring_inputs import (
     ScoringInputs,
     evaluation_times,
     left_out,
     quantile_levels,
     scoring_inputs,
 )
-from censcore.scores.interval import through_visits
-from censcore.scores.over_causes import inputs_of_causes, sum_over_classes
 from censcore.scores.registry import Axis, ScoreInfo, register
+from censcore.scores.rules.interval import through_visits
+from censcore.scores.rules.over_causes import inputs_of_causes, sum_over_classes
 
 __all__ = ["score"]
 
@@ -81,7 +81,7 @@ def score(
         Whether the loss depends on the censoring distribution, which must be given then unless it is known.
     causes : callable, "sum" or None
         The score of competing risks as a whole: half the sum of the scores of any cause and of each, a
-        formula of :class:`~censcore.scores.over_causes.InputsOfCauses`, or none.
+        formula of :class:`~censcore.scores.rules.over_causes.InputsOfCauses`, or none.
     intervals : callable, "detection" or None
         The score of interval-censored data: that of the detection time, a function called as the score
         itself, or none.
@@ -101,12 +101,12 @@ def score(
     their forecast those of the detection time, and y and C are censored at the horizon. After it, losses of
     one subject that serve all are repeated, and the axis of a single time is dropped.
 
-    ``inputs`` are :class:`~censcore.scores.inputs.ScoringInputs`: ``inputs.F`` and ``inputs.C``, the
-    distributions of T and C, and ``inputs.known_at(t).weights()``, the weights of "event by t" and "no event
-    by t", also with delayed entry and for one of several causes. A formula of ``inputs.time`` and
-    ``inputs.event`` must read ``inputs.never`` too, the subjects who never have the event, since one of
-    another cause was first; :func:`~censcore.testing.check_score` checks that. The option ``mask`` of a joint
-    score, (n, k), leaves coordinates out: the formula gets it checked.
+    ``inputs`` are :class:`~censcore.scores.inputs.scoring_inputs.ScoringInputs`: ``inputs.F`` and
+    ``inputs.C``, the distributions of T and C, and ``inputs.known_at(t).weights()``, the weights of "event
+    by t" and "no event by t", also with delayed entry and for one of several causes. A formula of
+    ``inputs.time`` and ``inputs.event`` must read ``inputs.never`` too, the subjects who never have the
+    event, since one of another cause was first; :func:`~censcore.testing.check_score` checks that. The
+    option ``mask`` of a joint score, (n, k), leaves coordinates out: the formula gets it checked.
 
     See Also
     --------

@@ -71,8 +71,9 @@ class ScoreInfo:
         of the scores of any cause and of each, a formula of its own, or an error. Every score takes one
         cause, ``score(y.cause(j), forecast.cause(j))``.
     losses : callable, optional
-        ``losses(inputs, ...)``, those of checked :class:`~censcore.scores.inputs.ScoringInputs`, which
-        several scores of one forecast share. Scores made by :func:`~censcore.scores.score` have it.
+        ``losses(inputs, ...)``, those of checked
+        :class:`~censcore.scores.inputs.scoring_inputs.ScoringInputs`, which several scores of one forecast
+        share. Scores made by :func:`~censcore.scores.score` have it.
     options : tuple of pairs
         Further arguments of ``function`` that belong to the name.
     unit : str
@@ -126,6 +127,13 @@ class ScoreInfo:
     def needs_levels(self) -> bool:
         """Whether quantile levels must be given."""
         return self.axis == "level"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"losses": None}  # a formula has no name of its own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        same = (info.losses for info in SCORES.values() if info.function is state["function"])
+        vars(self).update(state | {"losses": next(same, None)})
 
     def __call__(
         self,

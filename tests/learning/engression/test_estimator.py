@@ -11,7 +11,7 @@ from tests.learning.small_trainings import engression
 
 import censcore as cs
 from censcore.distributions.joint_events import all_before, either_before, first_is, in_order
-from censcore.estimators.censoring_choice import choose_censoring
+from censcore.estimators.censoring.censoring_choice import choose_censoring
 from censcore.exceptions import CensoringWarning, InvalidInputError, ModelFileError, NotFittedError
 from censcore.learning import subject_windows
 from censcore.learning.engression import Generator, sampling

@@ -12,7 +12,7 @@ from censcore.distributions.joint_events import first_is
 from censcore.exceptions import CensoringWarning, InvalidInputError, UnsupportedOutcomeError
 from censcore.learning.engression.loss import EngressionTask
 from censcore.learning.structures import Ordered, Semicompeting
-from censcore.scores.energy_pairs import energy_loss
+from censcore.scores.kernels.energy_pairs import energy_loss
 
 SMALL = {
     "width": 16,

@@ -22,7 +22,7 @@ from sklearn.pipeline import Pipeline
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators.libraries.curves import Curves
-from censcore.estimators.pipelines import fit_weighted, last_estimator
+from censcore.estimators.libraries.pipelines import fit_weighted, last_estimator
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 

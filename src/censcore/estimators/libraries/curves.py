@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from censcore.distributions import ProportionalHazards
-from censcore.distributions.monotone import monotone as nearest
+from censcore.distributions.univariate.monotone import monotone as nearest
 from censcore.estimators.risk import from_risk, proportional_hazards
 from censcore.exceptions import InvalidInputError, RepairWarning
 
@@ -34,7 +34,7 @@ def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
     """Make curves (n, q) monotone, with a warning that says how far they were from it.
 
     For models that fit each time on its own and promise no monotone curve; see
-    :func:`censcore.distributions.monotone.monotone`.
+    :func:`censcore.distributions.univariate.monotone.monotone`.
     """
     levels, repair = nearest(sf, falls=True, repair=True)
     if repair is not None:

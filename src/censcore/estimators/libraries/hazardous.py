@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.estimators.libraries.curves import Curves, monotone, needs_covariates
-from censcore.estimators.pipelines import fit_weighted
+from censcore.estimators.libraries.pipelines import fit_weighted
 from censcore.outcomes import RightCensored
 
 

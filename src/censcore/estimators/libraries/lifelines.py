@@ -24,7 +24,7 @@ from censcore.distributions import (
     Univariate,
     Weibull,
 )
-from censcore.distributions.univariate import ByLogSurvival
+from censcore.distributions.univariate.univariate import ByLogSurvival
 from censcore.estimators.libraries.curves import Curves, from_baseline, monotone, needs_covariates
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, StartStop

@@ -16,7 +16,7 @@ import numpy as np
 from censcore._arrays import common_rows, to_numpy
 from censcore._validation import as_numbers
 from censcore.distributions import Distribution
-from censcore.estimators.censoring_choice import is_automatic
+from censcore.estimators.censoring.censoring_choice import is_automatic
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.risk_sets import empty_follow_up, note_on_empty
 from censcore.evaluation.decisions.asked import Asked
@@ -53,7 +53,7 @@ from censcore.evaluation.kinds import Kind, choose_scores, default_censoring, ki
 from censcore.evaluation.measures.case import Case
 from censcore.evaluation.measures.case_scores import CaseScore
 from censcore.evaluation.sample import Sample
-from censcore.scores.inputs import known_to_exceed
+from censcore.scores.inputs.scoring_inputs import known_to_exceed
 
 Cases = dict[str, Case]
 Forecasts = dict[str, Any]

@@ -15,7 +15,7 @@ from censcore._validation import check_instance, check_kind, shown
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted, NotFitted
 from censcore.estimators.covariates import check_rows, take_rows
-from censcore.estimators.pipelines import accepted, last_estimator, last_step
+from censcore.estimators.libraries.pipelines import accepted, last_estimator, last_step
 from censcore.evaluation.sample import Sample, in_numpy
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError, RiskSetWarning
 from censcore.plain_text import some_of

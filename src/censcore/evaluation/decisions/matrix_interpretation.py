@@ -11,8 +11,14 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.distributions.monotone import ROUNDING
-from censcore.distributions.survival_matrix import Reading, columns_of, other_readings, reading_of, up_to
+from censcore.distributions.univariate.monotone import ROUNDING
+from censcore.distributions.univariate.survival_matrix import (
+    Reading,
+    columns_of,
+    other_readings,
+    reading_of,
+    up_to,
+)
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.mean_losses import Means, score_case
 from censcore.evaluation.measures.case import Case

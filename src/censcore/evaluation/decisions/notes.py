@@ -11,10 +11,10 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import CumulativeIncidence, Distribution, Ensemble
 from censcore.distributions.random_draws import keys_of
-from censcore.distributions.survival_matrix import reading_of
+from censcore.distributions.univariate.survival_matrix import reading_of
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.covariate_columns import numeric_columns
-from censcore.estimators.pipelines import last_estimator
+from censcore.estimators.libraries.pipelines import last_estimator
 from censcore.estimators.subjects import SubjectKeys, copied_subjects, shared_subjects
 from censcore.evaluation.inference.estimates import effective_number
 from censcore.evaluation.lines import MINIMUM_EVENTS

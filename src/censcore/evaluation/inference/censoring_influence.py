@@ -28,8 +28,8 @@ from censcore.distributions import Distribution, Step
 from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
 from censcore.estimators.covariates import column_of, take_rows
 from censcore.estimators.encoding import as_matrix
-from censcore.estimators.kaplan_meier import DropOut
-from censcore.estimators.pipelines import last_estimator, last_step
+from censcore.estimators.libraries.pipelines import last_estimator, last_step
+from censcore.estimators.nonparametric.kaplan_meier import DropOut
 from censcore.evaluation.measures.case import Case
 
 STEP = 0.01  # by which P(C >= t) is made smaller from a visit on, for derivatives by the number of the visit

@@ -12,16 +12,16 @@ from censcore._arrays import to_numpy
 from censcore._validation import check_instance
 from censcore.distributions import Distribution, Step
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.estimators.censoring import Origin
+from censcore.estimators.censoring.censoring import Origin
 from censcore.estimators.covariates import take_rows
-from censcore.estimators.pipelines import last_estimator
+from censcore.estimators.libraries.pipelines import last_estimator
 from censcore.estimators.subjects import NO_PAIRS, Shared, SubjectKeys, shared_subjects
 from censcore.evaluation.inference.censoring_influence import Part, has_influence, parts_of
 from censcore.evaluation.measures.case import in_time
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored
-from censcore.scores.inputs import known_censoring
+from censcore.scores.inputs.scoring_inputs import known_censoring
 
 NONE_SHARED = Shared(NO_PAIRS)
 

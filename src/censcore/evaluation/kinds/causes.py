@@ -17,7 +17,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import as_list
 from censcore.distributions import Distribution
 from censcore.estimators import AalenJohansen, as_competing_forecast
-from censcore.estimators.competing_risks_adapters import predicts_times_apart
+from censcore.estimators.libraries.competing_risks_adapters import predicts_times_apart
 from censcore.evaluation.decisions.asked import Asked, check_one_time
 from censcore.evaluation.decisions.forecast_columns import ColumnForecast
 from censcore.evaluation.decisions.forecasts import AALEN_JOHANSEN

@@ -13,9 +13,9 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Step
-from censcore.distributions.last_visit import LastVisit
+from censcore.distributions.derived.dropout import LastVisit
 from censcore.estimators import Censoring, KaplanMeier, Turnbull
-from censcore.estimators.censoring_choice import CensoringChoice
+from censcore.estimators.censoring.censoring_choice import CensoringChoice
 from censcore.evaluation.decisions.asked import Asked, check_one_time
 from censcore.evaluation.decisions.horizon import given_horizon
 from censcore.evaluation.kinds.kind import Named
@@ -27,7 +27,7 @@ from censcore.exceptions import UnsupportedOutcomeError
 from censcore.outcomes import IntervalCensored, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import SCORES
-from censcore.scores.interval import detection_forecast, interval_log_score, on_own_visits
+from censcore.scores.rules.interval import detection_forecast, interval_log_score, on_own_visits
 
 TURNBULL = "turnbull"
 

@@ -12,7 +12,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier, as_forecast
-from censcore.estimators.censoring_choice import CensoringChoice, choose_censoring
+from censcore.estimators.censoring.censoring_choice import CensoringChoice, choose_censoring
 from censcore.evaluation.decisions.asked import Asked
 from censcore.evaluation.decisions.forecast_columns import ColumnForecast
 from censcore.evaluation.decisions.forecasts import KAPLAN_MEIER
@@ -27,7 +27,7 @@ from censcore.evaluation.sensitivity.diagnostic import CensoringDiagnostic
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError, UnknownCurveError
 from censcore.outcomes import RightCensored, as_followed, as_outcome
 from censcore.scores import SCORES
-from censcore.scores.inputs import known_censoring, known_to_exceed
+from censcore.scores.inputs.scoring_inputs import known_censoring, known_to_exceed
 
 Named = dict[str, Any]  # forecasts by name
 

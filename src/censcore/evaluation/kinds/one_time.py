@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.distributions.survival_matrix import settled, up_to
+from censcore.distributions.univariate.survival_matrix import settled, up_to
 from censcore.estimators import AalenJohansen
 from censcore.evaluation.decisions.asked import Asked, check_one_time
 from censcore.evaluation.decisions.forecasts import AALEN_JOHANSEN

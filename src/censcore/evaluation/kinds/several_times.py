@@ -30,9 +30,9 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, Unsupported
 from censcore.outcomes import RightCensored
 from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 from censcore.scores import registry
-from censcore.scores.compatible_times import subject_keys
-from censcore.scores.inputs import left_out
-from censcore.scores.joint_brier import decided_outcome
+from censcore.scores.inputs.compatible_times import subject_keys
+from censcore.scores.inputs.scoring_inputs import left_out
+from censcore.scores.rules.joint_brier import decided_outcome
 
 JOINT = "joint"
 MEMBERS = 1024  # of the time by which all events have happened, for forecasts that are no ensemble

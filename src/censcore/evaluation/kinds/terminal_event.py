@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions.before_terminal import before_terminal
+from censcore.distributions.derived.semi_competing import before_terminal
 from censcore.distributions.joint_events import JointEvent
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.estimators.event_histories import event_histories
+from censcore.estimators.nonparametric.event_histories import event_histories
 from censcore.evaluation.decisions.forecasts import AALEN_JOHANSEN
 from censcore.evaluation.decisions.horizon import default_levels
 from censcore.evaluation.inference.estimates import shares

@@ -2,10 +2,10 @@ r"""Calibration at a time: the observed risk of subjects with a forecast risk of
 
 A forecast is calibrated at t if :math:`P(T\le t\mid p)=p` for the forecast risk :math:`p=F(t)`. The left side
 is estimated from censored data by the weights :math:`W_i` of what is known at t on the ipcw scale
-(:mod:`censcore.scores.known_at`): :math:`1/G(y_i-)` for an event by t, :math:`1/G(t)` for a subject followed
-beyond t and 0 for others. Where C is known for every subject, W is one for those followed beyond t, and zero
-for all others. With :math:`D_i=\mathbb 1\{y_i\le t,\delta_i=1\}`, the observed risk at p is the level at p
-of the weighted least-squares fit
+(:mod:`censcore.scores.inputs.known_at`): :math:`1/G(y_i-)` for an event by t, :math:`1/G(t)` for a subject
+followed beyond t and 0 for others. Where C is known for every subject, W is one for those followed beyond t,
+and zero for all others. With :math:`D_i=\mathbb 1\{y_i\le t,\delta_i=1\}`, the observed risk at p is the
+level at p of the weighted least-squares fit
 
 .. math:: \min_{a,b}\sum_i w_iW_iK_i(p)\{D_i-a-b(p_i-p)\}^2,
 

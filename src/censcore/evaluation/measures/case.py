@@ -12,8 +12,8 @@ import numpy as np
 from censcore._arrays import searchsorted, to_numpy
 from censcore._kept_values import KeepsValues
 from censcore.distributions import Distribution, Grouped, Independent, Univariate
-from censcore.distributions.last_visit import LastVisit
-from censcore.distributions.monotone import ROUNDING
+from censcore.distributions.derived.dropout import LastVisit
+from censcore.distributions.univariate.monotone import ROUNDING
 from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.inference.estimates import effective_number
 from censcore.evaluation.measures.cell_sums import brier_sums, sums_at
@@ -21,8 +21,8 @@ from censcore.exceptions import PositivityError
 from censcore.outcomes import RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import SCORES
-from censcore.scores.inputs import ScoringInputs, scoring_inputs, without_forecast
-from censcore.scores.known_at import seen_beyond, weights_of_events
+from censcore.scores.inputs.known_at import seen_beyond, weights_of_events
+from censcore.scores.inputs.scoring_inputs import ScoringInputs, scoring_inputs, without_forecast
 from censcore.scores.registry import ScoreInfo
 
 if TYPE_CHECKING:

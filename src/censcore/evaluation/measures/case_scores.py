@@ -31,10 +31,10 @@ from censcore.evaluation.measures.cell_sums import sums_at
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import RightCensored
 from censcore.scores import SCORES
-from censcore.scores.inputs import as_columns
-from censcore.scores.known_at import known_at, over_reached
-from censcore.scores.pinball import pinball_of
+from censcore.scores.inputs.known_at import known_at, over_reached
+from censcore.scores.inputs.scoring_inputs import as_columns
 from censcore.scores.registry import ScoreInfo, no_such_score
+from censcore.scores.rules.pinball import pinball_of
 
 __all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "raise_no_case_score"]
 

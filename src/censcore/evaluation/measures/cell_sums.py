@@ -14,9 +14,9 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Step, Univariate
-from censcore.distributions.piecewise_linear import Polyline
-from censcore.distributions.step import ByStep
-from censcore.scores.inputs import ScoringInputs
+from censcore.distributions.univariate.piecewise_linear import Polyline
+from censcore.distributions.univariate.step import ByStep
+from censcore.scores.inputs.scoring_inputs import ScoringInputs
 
 #: Sums by place of F² (where true) or S² under weights (n, m), (m, J + 1, q).
 Squares = Callable[[np.ndarray, bool], np.ndarray]

@@ -1,7 +1,7 @@
 r"""Classification by a forecast risk: subjects above a threshold are predicted to have the event by a time.
 
 With the weights :math:`w_1` of "event by t" and :math:`w_0` of "no event by t"
-(:mod:`censcore.scores.known_at`) and the risk p = F(t), all measures are ratios of four means:
+(:mod:`censcore.scores.inputs.known_at`) and the risk p = F(t), all measures are ratios of four means:
 
 .. math::
     \text{sensitivity}=\frac{\mathrm E\,w_1\mathbb 1\{p>\theta\}}{\mathrm E\,w_1},\quad

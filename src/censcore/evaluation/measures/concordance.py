@@ -29,7 +29,7 @@ from censcore.evaluation.measures.pair_statistics import (
 )
 from censcore.evaluation.measures.ranked_sums import RankedSums, Sums
 from censcore.outcomes import OutcomeLike, as_outcome
-from censcore.scores.known_at import KnownAt, over_reached
+from censcore.scores.inputs.known_at import KnownAt, over_reached
 
 CELLS = 1 << 19  # of the matrix of G at event times (rows: subjects) that are held at once
 FEW = 48  # curves up to which their sums are made one by one

@@ -34,9 +34,9 @@ from censcore.evaluation.measures.case_scores import (
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score, registry
-from censcore.scores.compatible_times import subject_keys
-from censcore.scores.joint_brier import decided_outcome, event_rule, joint_weights
-from censcore.scores.known_at import over_reached
+from censcore.scores.inputs.compatible_times import subject_keys
+from censcore.scores.inputs.known_at import over_reached
+from censcore.scores.rules.joint_brier import decided_outcome, event_rule, joint_weights
 
 if TYPE_CHECKING:
     from censcore.evaluation.inference.resolved_censoring import ResolvedCensoring

@@ -8,7 +8,7 @@ from censcore._arrays import Array
 from censcore.evaluation.measures.case import RiskAt
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.evaluation.measures.net_benefit import check_thresholds
-from censcore.scores.inputs import check_scale
+from censcore.scores.inputs.scoring_inputs import check_scale
 
 
 def elementary(time: float, thresholds: Array, scale: str = "localized") -> OfRisk:

@@ -17,7 +17,7 @@ from censcore.evaluation.measures.case import Case, RiskAt, risk_at
 from censcore.evaluation.measures.case_scores import OfRisk
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
-from censcore.scores.inputs import check_scale, scoring_inputs
+from censcore.scores.inputs.scoring_inputs import check_scale, scoring_inputs
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison

@@ -4,9 +4,9 @@ r"""Observed and expected risk by a time, and their ratio.
     E=\sum_iw_ip_i,\qquad O/E
 
 with sampling weights :math:`w_i` that sum to one, forecast risks :math:`p_i=F_i(t)` and the
-inverse-probability weights :math:`W_i` of what is known at t (:mod:`censcore.scores.known_at`). Where C is a
-Kaplan-Meier curve of the scored subjects, O is their Kaplan-Meier or Aalen-Johansen estimate, and the
-denominator is one. E is as random as the subjects are: the error of O/E counts both. Its interval is
+inverse-probability weights :math:`W_i` of what is known at t (:mod:`censcore.scores.inputs.known_at`).
+Where C is a Kaplan-Meier curve of the scored subjects, O is their Kaplan-Meier or Aalen-Johansen estimate,
+and the denominator is one. E is as random as the subjects are: the error of O/E counts both. Its interval is
 symmetric on the logarithmic scale, unless O is zero.
 
 References

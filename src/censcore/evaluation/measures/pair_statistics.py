@@ -31,8 +31,8 @@ from censcore.evaluation.measures.ranked_sums import AllSums, RankedSums, Sums
 from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.outcomes import RightCensored
 from censcore.scores import clustered_mean
-from censcore.scores.inputs import ScoringInputs, without_forecast
-from censcore.scores.known_at import KnownAt, known_at
+from censcore.scores.inputs.known_at import KnownAt, known_at
+from censcore.scores.inputs.scoring_inputs import ScoringInputs, without_forecast
 
 ROUNDING = 1e-12
 

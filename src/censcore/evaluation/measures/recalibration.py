@@ -36,7 +36,7 @@ from collections.abc import Callable
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.estimators.newton import find_root
+from censcore.estimators.regression.newton import find_root
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.measures.case import RiskAt
 from censcore.evaluation.measures.risk_of_model import RiskOfModel

@@ -15,8 +15,8 @@ import numpy as np
 from censcore._arrays import is_torch, to_numpy
 from censcore._validation import name_subjects, shown
 from censcore.distributions import Distribution, Grouped, GroupedCauses, Independent, TimeAndCause
-from censcore.distributions.univariate import Univariate
-from censcore.estimators.pipelines import ignores_groups
+from censcore.distributions.univariate.univariate import Univariate
+from censcore.estimators.libraries.pipelines import ignores_groups
 from censcore.evaluation.decisions.forecasts import forecast_fold, model_and_covariates
 from censcore.evaluation.parts.fold_store import data_key, load_forecast, model_key, save_value
 from censcore.evaluation.sample import Sample

@@ -42,8 +42,8 @@ from censcore.evaluation.report.verdict import LARGE
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.plain_text import one_line
 from censcore.scores import brier_score
-from censcore.scores.inputs import check_scale
-from censcore.scores.known_at import weights_of_events
+from censcore.scores.inputs.known_at import weights_of_events
+from censcore.scores.inputs.scoring_inputs import check_scale
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison

@@ -16,7 +16,7 @@ from censcore.evaluation.sensitivity.copula_graphic import Curve, Generator, cop
 from censcore.evaluation.sensitivity.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
-from censcore.scores.areas import squared_cdf_area, squared_sf_area
+from censcore.scores.integration.areas import squared_cdf_area, squared_sf_area
 
 TAU = (-0.5, -0.25, 0.0, 0.25, 0.5, 0.75)
 # Numbers of squared areas that are held at a time.

@@ -18,16 +18,16 @@ from censcore._validation import (
     check_same_order,
 )
 from censcore.distributions import Distribution, PointMass
-from censcore.estimators.censoring_choice import ALARM
-from censcore.estimators.covariate_test import CensoringTest, covariates_predict
+from censcore.estimators.censoring.censoring_choice import ALARM
+from censcore.estimators.censoring.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.covariates import check_rows, take_rows
 from censcore.evaluation.inference.estimates import group_codes
 from censcore.evaluation.measures.case import in_time
 from censcore.exceptions import MissingCensoringError
 from censcore.outcomes import OutcomeLike, as_followed
 from censcore.plain_text import html_table, one_line
-from censcore.scores.inputs import known_censoring
-from censcore.scores.known_at import weights_of_events
+from censcore.scores.inputs.known_at import weights_of_events
+from censcore.scores.inputs.scoring_inputs import known_censoring
 
 SAFE_SHARE = 0.1  # of follow-up, at least, that an event should have had
 

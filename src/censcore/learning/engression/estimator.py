@@ -17,7 +17,7 @@ from censcore._arrays import ArrayLike, Covariates
 from censcore._validation import as_count, check_flag, check_kind, is_auto
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
-from censcore.estimators.sample_predictions import MOST_SAMPLES
+from censcore.estimators.libraries.sample_predictions import MOST_SAMPLES
 from censcore.estimators.tails import end_of_follow_up
 from censcore.exceptions import InvalidInputError
 from censcore.learning.data.checks import as_past, check_mask, check_order, warn_of_ties

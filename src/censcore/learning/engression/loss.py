@@ -21,8 +21,8 @@ from censcore.learning.structures import Free, Structure
 from censcore.learning.training.side_by_side import with_penalty
 from censcore.learning.training.task import Rows, held_out_losses
 from censcore.outcomes import RightCensored
-from censcore.scores.compatible_times import compatible_times, known_rows
-from censcore.scores.energy_pairs import energy_loss
+from censcore.scores.inputs.compatible_times import compatible_times, known_rows
+from censcore.scores.kernels.energy_pairs import energy_loss
 
 
 @dataclass(frozen=True)

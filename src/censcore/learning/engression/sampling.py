@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from censcore._arrays import ArrayLike, Covariates, to_numpy
 from censcore._validation import as_number
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
-from censcore.estimators.cause_times import of_draws
 from censcore.estimators.covariates import check_weights
-from censcore.estimators.sample_predictions import SamplePredictions
-from censcore.estimators.stacking_weights import shares
+from censcore.estimators.libraries.sample_predictions import SamplePredictions
+from censcore.estimators.regression.cause_times import of_draws
+from censcore.estimators.stacking.stacking_weights import shares
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.learning.data.checks import as_past, check_mask, check_order
@@ -41,7 +41,7 @@ from censcore.outcomes import (
     as_followed,
     as_outcome,
 )
-from censcore.scores.inputs import scoring_inputs
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
 
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
 _BYTES_PER_UNIT = 64  # on a GPU: a few copies of the hidden units in memory that is free

@@ -9,13 +9,18 @@ from typing import Any, Self
 import numpy as np
 
 from censcore.distributions import Distribution, PointMass
-from censcore.estimators.censoring import Censoring
-from censcore.estimators.censoring_choice import ALARM, censoring_test, choose_censoring, is_automatic
+from censcore.estimators.censoring.censoring import Censoring
+from censcore.estimators.censoring.censoring_choice import (
+    ALARM,
+    censoring_test,
+    choose_censoring,
+    is_automatic,
+)
 from censcore.estimators.covariates import take_rows
-from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.nonparametric.kaplan_meier import KaplanMeier
 from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored, SemiCompetingRisks, as_followed
-from censcore.scores.inputs import known_censoring
+from censcore.scores.inputs.scoring_inputs import known_censoring
 
 _TESTED = 20_000  # subjects, at most, that the test looks at
 

@@ -26,7 +26,7 @@ import numpy as np
 from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
-from censcore.scores.inputs import scoring_inputs
+from censcore.scores.inputs.scoring_inputs import scoring_inputs
 
 __all__ = [
     "completed_brier",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from censcore.distributions import Distribution, PointMass, Univariate, Weibull
-from censcore.estimators.censoring_choice import censoring_estimator
+from censcore.estimators.censoring.censoring_choice import censoring_estimator
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.simulation import SimulatedData, TargetedScenario, WeibullScenario

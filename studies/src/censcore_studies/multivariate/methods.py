@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from censcore.distributions import Distribution
-from censcore.estimators.censoring_choice import CENSORING_ESTIMATORS, censoring_estimator
+from censcore.estimators.censoring.censoring_choice import CENSORING_ESTIMATORS, censoring_estimator
 from censcore.exceptions import InvalidInputError
 from censcore.learning.copula_weibull import CopulaWeibull
 from censcore.learning.joint_grid_model import JointGridModel

@@ -14,7 +14,7 @@ import pandas as pd
 
 from censcore.distributions import Distribution, Independent, PointMass
 from censcore.estimators import CoxRegression, KaplanMeier, WeibullRegression
-from censcore.estimators.censoring_choice import censoring_estimator
+from censcore.estimators.censoring.censoring_choice import censoring_estimator
 from censcore.evaluation import compare
 from censcore.evaluation.inference.estimates import Estimate
 from censcore.evaluation.inference.resolved_censoring import resolve_censoring

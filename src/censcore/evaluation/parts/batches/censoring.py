@@ -10,14 +10,14 @@ from sklearn.base import clone
 
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted, Censoring, KaplanMeier
-from censcore.estimators.censoring_choice import is_automatic
+from censcore.estimators.censoring.censoring_choice import is_automatic
 from censcore.evaluation.inference.censoring_influence import Part, has_influence, parts_of
 from censcore.evaluation.inference.resolved_censoring import as_censoring, describe
 from censcore.evaluation.parts.batches.reading import Rows
 from censcore.evaluation.sample import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores.inputs import known_censoring
+from censcore.scores.inputs.scoring_inputs import known_censoring
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.distributions.survival_matrix import settled
+from censcore.distributions.univariate.survival_matrix import settled
 from censcore.estimators.risk_sets import empty_follow_up
 from censcore.evaluation.decisions.notes import count_repairs, expected_events
 from censcore.evaluation.inference.censoring_influence import Part
@@ -40,7 +40,7 @@ from censcore.evaluation.parts.batches.sums import Keyed, PartialSums, merged
 from censcore.evaluation.sample import in_numpy
 from censcore.exceptions import CenscoreError
 from censcore.outcomes import RightCensored
-from censcore.scores.known_at import weights_of_events
+from censcore.scores.inputs.known_at import weights_of_events
 
 KEPT = 2**28  # bytes of losses that are not computed again in the next phase
 Events = tuple[np.ndarray, np.ndarray, str]

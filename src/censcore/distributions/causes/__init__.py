@@ -1,0 +1,1 @@
+"""Distributions of the time and the cause of an event."""

@@ -1,0 +1,1 @@
+"""Joint distributions of several event times."""

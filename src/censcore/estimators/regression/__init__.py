@@ -1,0 +1,1 @@
+"""Regressions, and models as published."""

@@ -1,0 +1,1 @@
+"""Stacks: the best of several estimators by a held-out proper score."""

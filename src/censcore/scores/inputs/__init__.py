@@ -1,0 +1,1 @@
+"""What scores take: checked inputs, and what is known at a time."""

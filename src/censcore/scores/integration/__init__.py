@@ -1,0 +1,1 @@
+"""Routes to integrated scores, each a file named after its mathematics."""

@@ -1,0 +1,1 @@
+"""Sums that are compiled, for the CPU and for the GPU."""

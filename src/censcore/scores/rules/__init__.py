@@ -1,0 +1,1 @@
+"""Proper scores, one file each."""
