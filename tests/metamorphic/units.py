@@ -25,6 +25,8 @@ def in_unit(distribution: Distribution, unit: float) -> Distribution:
         array = getattr(distribution, name)
         if type(distribution).__name__ == "LogNormal" and name == "_mu":
             array = array + np.log(unit)
+        elif type(distribution).__name__ == "PiecewiseWeibull" and name == "_rates":
+            array = array * unit**-distribution._shape
         elif type(distribution).__name__ == "Gompertz" or name in POWERS:
             array = array * unit ** (POWERS.get(name, -1))
         else:
