@@ -169,7 +169,7 @@ def test_a_name_belongs_to_one_function():
     register(ScoreInfo("again", cs.crps, "again", "", ""))
     register(ScoreInfo("again", cs.crps, "again, renamed", "", ""))
     assert SCORES["again"].title == "again, renamed"
-    with pytest.raises(InvalidInputError, match=r"'crps', the name of censcore\.scores\.crps\.crps"):
+    with pytest.raises(InvalidInputError, match=r"'crps', the name of censcore\.scores\.rules\.crps\.crps"):
         score("crps", axis="time")(squares)
 
 

@@ -143,7 +143,7 @@ def routes(
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.scores.integration import routes
+    >>> from censcore.scores import routes
     >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0], event=[1, 1, 0])
     >>> C = cs.Uniform(0.0, 5.0)
     >>> routes(y, cs.Exponential([0.5, 1.0, 0.2]), C).taken
