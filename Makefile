@@ -75,7 +75,7 @@ test-lowest: ## Run the tests with the lowest versions that the metadata promise
 	@# code blocks of the docs need other libraries; old polars warns of forks, old scikit-learn asks SciPy first,
 	@# old hypothesis does not see what the garbage collector has frozen
 	SCIPY_ARRAY_API=1 .venv-lowest/$(PROGRAMS)/pytest -q $(PARALLEL) -m "not slow" --ignore=docs \
-		--ignore=tests/test_docs.py --ignore=src/censcore/estimators/competing_risks_adapters.py \
+		--ignore=tests/test_docs.py --ignore=src/censcore/estimators/libraries/competing_risks_adapters.py \
 		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning \
 		-W "ignore:Using fork:RuntimeWarning" -W 'ignore:It looks like `register_random`'
 
@@ -86,7 +86,7 @@ test-newest: ## Run the tests with the newest versions, pandas 3 among them, in 
 	@# lifelines asks for pandas 2; with pandas 3 it warns of pandas 4
 	.venv-newest/$(PROGRAMS)/pip install -qq --upgrade --no-deps pandas
 	.venv-newest/$(PROGRAMS)/pytest -q $(PARALLEL) -m "not slow" --ignore=docs --ignore=tests/test_docs.py \
-		--ignore=src/censcore/estimators/competing_risks_adapters.py \
+		--ignore=src/censcore/estimators/libraries/competing_risks_adapters.py \
 		-W "ignore:Starting with pandas version 4:DeprecationWarning"
 
 lint: $(DEV) ## Check style, types and layers
