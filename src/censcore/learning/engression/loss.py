@@ -118,15 +118,15 @@ class CensoringQuantiles(OnDemand):
         self, y: RightCensored, C: Any, scale: Callable[[np.ndarray], np.ndarray], levels: int = LEVELS
     ) -> None:
         self._y, self._scale, self._levels = y, scale, levels
-        self._C = copy.copy(C)
-        self._C.estimated_from = None  # the covariates of an estimate would be taken with every batch
+        self._censoring = copy.copy(C)
+        self._censoring.estimated_from = None  # the covariates of an estimate would be taken with every batch
 
     @property
     def _whole(self) -> tuple[int, int, int]:
-        return len(self._y), self._levels, self._C.k
+        return len(self._y), self._levels, self._censoring.k
 
     def _computed(self, rows: np.ndarray | slice) -> Tensor:
-        y, C = self._y.take(rows), self._C.take(rows)
+        y, C = self._y.take(rows), self._censoring.take(rows)
         q, k = self.shape[1:]
         levels = ((np.arange(q) + 0.5) / q)[None, :, None]
         times = compatible_times(y, C, np.broadcast_to(levels, (len(y), q, k)))
